@@ -1,0 +1,5 @@
+"""``python -m specdec <stage>``."""
+
+from specdec.cli import main
+
+main()
