@@ -8,7 +8,7 @@ import typer
 
 from specdec.errors import UserError
 
-STAGES: tuple[str, ...] = ()
+STAGES: tuple[str, ...] = ("tokenizer", "train")
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
