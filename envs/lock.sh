@@ -21,7 +21,7 @@ for name in cpu dev; do
 done
 
 compile pyproject.toml --output-file "$work/cpu.txt"
-compile pyproject.toml --extra dev --constraint "$work/cpu.txt" --output-file "$work/dev.txt"
+compile pyproject.toml --extra dev --extra slurm --constraint "$work/cpu.txt" --output-file "$work/dev.txt"
 
 # A local label such as +cpu names one index's build; the release alone is what is pinned.
 sed -i -e 's/+cpu$//' -e '/^#/d' -e '/^$/d' "$work/cpu.txt" "$work/dev.txt"

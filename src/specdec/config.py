@@ -82,9 +82,7 @@ def check_references(config: dict) -> None:
                 _defined(draft, config["models"], f"tasks.{name}.drafts", "models", extra=MODEL_FREE)
     taken = sorted(set(config["models"]) & set(MODEL_FREE))
     if taken:
-        raise UserError(
-            f"config: models.{taken[0]}: this draft has no model; choose another name"
-        )
+        raise UserError(f"config: models.{taken[0]}: this draft has no model; choose another name")
     for name in models_used(config):
         _check_model(config, name)
 
@@ -159,6 +157,11 @@ def model_folder(config: dict, model: str) -> str:
     return config["models"][model]["path"].rstrip("/")
 
 
+def tokenizer_file(config: dict, model: str) -> str:
+    """The tokenizer that a model is trained with."""
+    return f"results/{config['study']}/tokenizers/{config['models'][model]['tokenizer']}/tokenizer.json"
+
+
 def model_files(config: dict, model: str) -> list[str]:
     """The files of a model that decoding reads."""
     folder = model_folder(config, model)
@@ -206,17 +209,24 @@ def filters(config: dict) -> str:
     return "".join(f"-{letter}{spell(value)}" for letter, value in parts if value is not None)
 
 
+def sample_files(config: dict, task: str) -> list[str]:
+    """The target's own outputs on a task, a file a temperature."""
+    folder = f"results/{config['study']}/samples/{task}/{config['tasks'][task]['target']}"
+    return [f"{folder}/t{spell(temperature)}.parquet" for temperature in config["grid"]["temperatures"]]
+
+
 def pairs(config: dict) -> list[str]:
     """``task/target`` of every task of the grid."""
     return [f"{name}/{config['tasks'][name]['target']}" for name in config["grid"]["tasks"]]
 
 
 def cells(config: dict) -> Iterator[str]:
-    """Folder of every cell of the grid below ``results/<study>/cells/``, in the configuration's order."""
+    """Folder of every cell of the grid below ``results/<study>/``, in the configuration's order."""
     grid = config["grid"]
     for name in grid["tasks"]:
         task = config["tasks"][name]
         for draft in task["drafts"]:
             for temperature in grid["temperatures"]:
                 for gamma in grid["gammas"][draft_kind(draft)]:
-                    yield f"{name}/{task['target']}/{draft}/t{spell(temperature)}-g{gamma}{filters(config)}"
+                    leaf = f"t{spell(temperature)}-g{gamma}{filters(config)}"
+                    yield f"cells/{name}/{task['target']}/{draft}/{leaf}"

@@ -97,10 +97,8 @@ def draft_specs(wildcards):
 
 
 def table_files(name):
-    return [f"results/{name}/tables/{table}.{kind}" for table in TABLES for kind in ("md", "csv", "tex")]
-
-
-TABLES = ["table2", "table3", "table4"]
+    names = [f"{table}.{kind}" for table in ("table2", "table3", "table4") for kind in ("csv", "md", "tex")]
+    return [f"results/{name}/tables/{file}" for file in (*names, "all-cells.csv")]
 
 
 def failed_logs(path):

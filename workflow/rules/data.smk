@@ -18,7 +18,8 @@ rule fetch:
     params:
         pin=lambda w: study.wheel_pin(config, w.wheel),
     shell:
-        "python -m specdec fetch --manifest {input.manifest:q} --name {wildcards.wheel} --out {output:q} > {log} 2>&1"
+        "python -m specdec fetch"
+        " --manifest {input.manifest:q} --name {wildcards.wheel} --out {output:q} > {log} 2>&1"
 
 
 rule prepare:
@@ -41,4 +42,5 @@ rule prepare:
     params:
         out=subpath(output[0], parent=True),
     shell:
-        "workflow/scripts/hold shared python -m specdec prepare --task {input.task:q} --wheels resources/wheels --out {params.out:q} > {log} 2>&1"
+        "workflow/scripts/hold shared python -m specdec prepare"
+        " --task {input.task:q} --wheels resources/wheels --out {params.out:q} > {log} 2>&1"

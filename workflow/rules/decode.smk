@@ -7,11 +7,11 @@ rule sample:
         data="results/{study}/data/{task}/test.parquet",
         code=stage_modules("sample"),
     output:
-        "results/{study}/samples/{task}/{target}/t{temperature}{filters}.parquet",
+        "results/{study}/samples/{task}/{target}/t{temperature}.parquet",
     log:
-        "logs/{study}/sample/{task}/{target}/t{temperature}{filters}.log",
+        "logs/{study}/sample/{task}/{target}/t{temperature}.log",
     benchmark:
-        "logs/{study}/sample/{task}/{target}/t{temperature}{filters}.tsv"
+        "logs/{study}/sample/{task}/{target}/t{temperature}.tsv"
     priority: 40
     conda:
         ENGINE_ENV
@@ -25,9 +25,11 @@ rule sample:
         engine=engine_options(),
         filters=filter_options(),
     shell:
-        "workflow/scripts/hold shared python -m specdec sample --target {params.target:q} --task-data {params.data:q} --split test"
-        " --temperature {wildcards.temperature} {params.filters} --tokens {params.tokens} --max-new-tokens {params.max_new_tokens}"
-        " --seed {params.seed} {params.engine} --out {output:q} > {log} 2>&1"
+        "workflow/scripts/hold shared python -m specdec sample"
+        " --target {params.target:q} --task-data {params.data:q} --split test"
+        " --temperature {wildcards.temperature} {params.filters} --tokens {params.tokens}"
+        " --max-new-tokens {params.max_new_tokens} --seed {params.seed} {params.engine} --out {output:q}"
+        " > {log} 2>&1"
 
 
 rule overlap:
@@ -35,10 +37,7 @@ rule overlap:
         target=lambda w: study.model_files(config, w.target),
         drafts=all_draft_files,
         data="results/{study}/data/{task}/data.json",
-        samples=lambda w: [
-            f"results/{w.study}/samples/{w.task}/{w.target}/t{study.spell(t)}{study.filters(config)}.parquet"
-            for t in config["grid"]["temperatures"]
-        ],
+        samples=lambda w: study.sample_files(config, w.task),
         code=stage_modules("overlap"),
     output:
         "results/{study}/overlap/{task}/{target}.parquet",
@@ -58,8 +57,9 @@ rule overlap:
         engine=engine_options(),
         filters=filter_options(),
     shell:
-        "workflow/scripts/hold shared python -m specdec overlap --target {params.target:q} --task-data {params.data:q} {params.samples:q}"
-        " {params.drafts:q} {params.filters} {params.engine} --out {output:q} > {log} 2>&1"
+        "workflow/scripts/hold shared python -m specdec overlap"
+        " --target {params.target:q} --task-data {params.data:q} {params.samples:q} {params.drafts:q}"
+        " {params.filters} {params.engine} --out {output:q} > {log} 2>&1"
 
 
 rule cost:
@@ -87,7 +87,8 @@ rule cost:
         gamma_max=max(gamma for gammas in config["grid"]["gammas"].values() for gamma in gammas),
         engine=engine_options(),
     shell:
-        "workflow/scripts/hold alone python -m specdec cost --target {params.target:q} --task-data {params.data:q} {params.drafts:q}"
+        "workflow/scripts/hold alone python -m specdec cost"
+        " --target {params.target:q} --task-data {params.data:q} {params.drafts:q}"
         " --gamma-max {params.gamma_max} {params.engine} --out {output:q} > {log} 2>&1"
 
 
@@ -125,7 +126,9 @@ rule decode:
         engine=engine_options(),
         filters=filter_options(),
     shell:
-        "workflow/scripts/hold alone python -m specdec decode --task-data {params.data:q} --target {params.target:q} --draft {wildcards.draft:q}"
+        "workflow/scripts/hold alone python -m specdec decode"
+        " --task-data {params.data:q} --target {params.target:q} --draft {wildcards.draft:q}"
         " --draft-kind {params.kind} {params.path:q} --gamma {wildcards.gamma}"
-        " --temperature {wildcards.temperature} {params.filters} --examples {params.examples} --max-new-tokens {params.max_new_tokens}"
-        " --seed {params.seed} {params.engine} --out {params.out:q} > {log} 2>&1"
+        " --temperature {wildcards.temperature} {params.filters} --examples {params.examples}"
+        " --max-new-tokens {params.max_new_tokens} --seed {params.seed} {params.engine}"
+        " --out {params.out:q} > {log} 2>&1"

@@ -20,14 +20,15 @@ rule tokenizer:
         data=lambda w, input: flags("--data", map(os.path.dirname, input.data)),
         out=subpath(output[0], parent=True),
     shell:
-        "workflow/scripts/hold shared python -m specdec tokenizer --recipe {input.recipe:q} {params.data:q} --out {params.out:q} > {log} 2>&1"
+        "workflow/scripts/hold shared python -m specdec tokenizer"
+        " --recipe {input.recipe:q} {params.data:q} --out {params.out:q} > {log} 2>&1"
 
 
 rule train:
     input:
         recipe=lambda w: config["models"][w.model]["recipe"],
         data=lambda w: training_text(w, config["models"][w.model]["recipe"]),
-        tokenizer=lambda w: f"results/{w.study}/tokenizers/{config['models'][w.model]['tokenizer']}/tokenizer.json",
+        tokenizer=lambda w: study.tokenizer_file(config, w.model),
         teacher=teacher_files,
         code=stage_modules("train"),
     output:
@@ -53,8 +54,9 @@ rule train:
         teacher=lambda w, input: flags("--teacher", map(os.path.dirname, input.teacher[:1])),
         out=subpath(output[0], parent=True),
     shell:
-        "workflow/scripts/hold shared python -m specdec train --recipe {input.recipe:q} {params.data:q} --tokenizer {params.tokenizer:q}"
-        " {params.teacher:q} --threads {threads} --out {params.out:q} > {log} 2>&1"
+        "workflow/scripts/hold shared python -m specdec train"
+        " --recipe {input.recipe:q} {params.data:q} --tokenizer {params.tokenizer:q} {params.teacher:q}"
+        " --threads {threads} --out {params.out:q} > {log} 2>&1"
 
 
 rule ngram:
@@ -78,5 +80,6 @@ rule ngram:
         target=lambda w: study.model_folder(config, w.target),
         data=subpath(input.data, parent=True),
     shell:
-        "workflow/scripts/hold shared python -m specdec ngram --order {params.order} --target {params.target:q} --task-data {params.data:q}"
-        " --out {output:q} > {log} 2>&1"
+        "workflow/scripts/hold shared python -m specdec ngram"
+        " --order {params.order} --target {params.target:q} --task-data {params.data:q} --out {output:q}"
+        " > {log} 2>&1"

@@ -20,10 +20,10 @@ rule tables:
 
 
 onsuccess:
-    print(f"\nThe tables of study {config['study']}:")
+    print(f"\nStudy {config['study']} is complete. Its tables, each as .csv, .md and .tex:")
     for path in table_files(config["study"]):
         if path.endswith(".md"):
-            print(f"  {path} (and .csv, .tex)")
+            print(f"  {path}")
 
 
 onerror:
