@@ -72,7 +72,7 @@ def test_every_job_left_a_log_and_its_time(finished):
 
 
 def test_nothing_half_written_is_left(results):
-    assert not [path for path in results.rglob(".*")]
+    assert not list(results.rglob(".*"))
 
 
 def test_a_second_run_does_nothing(finished):
