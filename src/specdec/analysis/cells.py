@@ -22,9 +22,10 @@ RUN_KEYS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its path below the study's folder, run.json, and checked records."""
+    """One cell. name: its path below the study's folder; filters: the part of it on top-k and top-p."""
 
     name: str
+    filters: str
     run: dict
     records: pd.DataFrame
 
@@ -33,20 +34,13 @@ class Cell:
         return self.records[self.records["arm"] == SPECULATIVE]
 
 
-def cell_name(run: dict) -> str:
-    """The path of a cell below the study's folder, from the values in its run.json."""
-    filters = "".join(
-        f"-{letter}{spell(run[key])}"
-        for letter, key in (("k", "top_k"), ("p", "top_p"))
-        if _filters(run, key)
+def _filters(name: str, run: dict) -> str | None:
+    """What a cell's path says of top-k and top-p (``-k40``); None where the path is not that of the run."""
+    expected = (
+        f"cells/{run['task']}/{run['target']}/{run['draft']}/t{spell(run['temperature'])}-g{run['gamma']}"
     )
-    leaf = f"t{spell(run['temperature'])}-g{run['gamma']}{filters}"
-    return f"cells/{run['task']}/{run['target']}/{run['draft']}/{leaf}"
-
-
-def _filters(run: dict, key: str) -> bool:
-    """Whether top-k or top-p takes anything away: None, k = 0 and p = 1 do not."""
-    return run[key] is not None and run[key] != {"top_k": 0, "top_p": 1}[key]
+    rest = name.removeprefix(expected)
+    return rest if rest != name and (not rest or rest[0] == "-") else None
 
 
 def find_cells(study_dir: str | Path) -> list[str]:
@@ -76,14 +70,16 @@ def read_cell(study_dir: str | Path, name: str) -> Cell:
         raise UserError(
             f"{folder / 'run.json'}: purpose is {run['purpose']!r}; only timed cells are summarised"
         )
-    if cell_name(run) != name:
+    filters = _filters(name, run)
+    if filters is None:
         raise UserError(
-            f"{folder / 'run.json'}: describes {cell_name(run)}; the folder was moved, decode it again"
+            f"{folder / 'run.json'}: task, target, draft, temperature or gamma is not that of its folder;"
+            " decode the cell again"
         )
     file = folder / "records.parquet"
     records = _columns(read_parquet(file), RECORD_SCHEMA.names, file)
     check_records(records, file)
-    return Cell(name, run, records)
+    return Cell(name, filters, run, records)
 
 
 def check_records(records: pd.DataFrame, file: str | Path) -> None:
@@ -158,10 +154,10 @@ class Study:
             "provenance": measured.get("provenance", {}),
         }
 
-    def samples(self, run: dict) -> pd.DataFrame:
-        """The target's own outputs at a cell's temperature, with their references."""
+    def samples(self, run: dict, filters: str) -> pd.DataFrame:
+        """The target's own outputs at a cell's temperature and filters, with their references."""
         folder = self.root / "samples" / run["task"] / run["target"]
-        file = folder / f"t{spell(run['temperature'])}.parquet"
+        file = folder / f"t{spell(run['temperature'])}{filters}.parquet"
         return self._once(file, lambda: _columns(read_parquet(file), ("id", "text", "reference"), file))
 
     def _once(self, file: Path, read):

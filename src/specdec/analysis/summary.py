@@ -28,16 +28,19 @@ SETTINGS = ("metric", "max_new_tokens", "seed", "dtype", "device", "threads")
 
 
 def summarise_study(
-    study_dir: str | Path, cells: Iterable[str] = (), progress: Callable = lambda _: None
+    study_dir: str | Path,
+    cells: Iterable[str] = (),
+    out: str | Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """Write ``summary.parquet`` into a study's folder, a row a cell, and return its path.
+    """Write the summary of a study, a row a cell, and return its path.
 
-    cells: paths below the folder, ``cells/<task>/...``; none given means every cell that lies there.
-    progress: called with a line of text now and then. Raises ``UserError`` naming the file that is missing
-    or broken.
+    cells: paths below the folder, ``cells/<task>/...``; none given means every cell that lies there. out:
+    where to write, ``summary.parquet`` in the folder by default. progress: called with a line of text now
+    and then. Raises ``UserError`` naming the file that is missing or broken.
     """
-    study_dir = Path(study_dir)
-    names = list(cells) or find_cells(study_dir)
+    names = [name.rstrip("/") for name in cells] or find_cells(study_dir)
+    path = Path(out or Path(study_dir, "summary.parquet"))
     study = Study(study_dir)
     scored: dict[tuple, dict] = {}
     rows = []
@@ -45,7 +48,6 @@ def summarise_study(
         rows.append(summarise_cell(study, read_cell(study_dir, name), scored))
         if done % 20 == 0 or done == len(names):
             progress(f"{done}/{len(names)} cells summarised")
-    path = study_dir / "summary.parquet"
     write_parquet(path, pd.DataFrame(rows))
     return path
 
@@ -53,9 +55,9 @@ def summarise_study(
 def summarise_cell(study: Study, cell: Cell, scored: dict[tuple, dict]) -> dict:
     """The summary's row of one cell. scored: scores of targets' samples so far, filled as they are needed."""
     run = cell.run
-    key = (run["task"], run["target"], run["temperature"])
+    key = (run["task"], run["target"], run["temperature"], cell.filters)
     if key not in scored:
-        scored[key] = _target_columns(study, run)
+        scored[key] = _target_columns(study, cell)
     return {
         "cell": cell.name,
         **{name: run[name] for name in IDENTITY},
@@ -140,9 +142,10 @@ def _quality_columns(cell: Cell) -> dict:
     return {**columns, "quality_signature": quality.signature(cell.run["metric"])}
 
 
-def _target_columns(study: Study, run: dict) -> dict:
+def _target_columns(study: Study, cell: Cell) -> dict:
     """Scores of the target's own outputs on all held-out prompts that were sampled at this temperature."""
-    samples = study.samples(run)
+    run = cell.run
+    samples = study.samples(run, cell.filters)
     warning = quality.pretokenised(samples["reference"]) if quality.score_names(run["metric"]) else None
     if warning:
         print(f"warning: {run['task']}: {warning}", file=sys.stderr)

@@ -110,10 +110,8 @@ def lenient_alpha(p: ArrayLike, q: ArrayLike, lenience: ArrayLike) -> np.ndarray
     lenience = np.asarray(lenience, dtype=np.float64)
     if not np.all((lenience >= 0) & (lenience <= 1)):
         raise ValueError("lenience: use numbers in [0, 1]")
-    lowered = lenience[..., None] * q
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # min(p, l q) / l is min(p / l, q) without the overflow of p / l at small l.
-        accepted = np.minimum(p, lowered).sum(axis=-1) / lenience
+    with np.errstate(all="ignore"):
+        accepted = np.minimum(p / lenience[..., None], q).sum(axis=-1)
     return np.clip(np.where(lenience == 0, 1.0, accepted), 0.0, 1.0)[()]
 
 

@@ -8,7 +8,7 @@ import typer
 
 from specdec.errors import UserError
 
-STAGES: tuple[str, ...] = ("tokenizer", "train")
+STAGES: tuple[str, ...] = ("tokenizer", "train", "summarise", "tables")
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
