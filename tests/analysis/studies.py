@@ -37,6 +37,14 @@ def build_study(folder: Path) -> Path:
     return folder
 
 
+def build_one_cell(folder: Path) -> Path:
+    """The cell ende, seq2seq-small, temperature 0, gamma 3, and what its summary needs."""
+    build_samples(folder, "ende", 0)
+    build_overlap(folder, "ende")
+    build_cost(folder, "ende")
+    return build_cell(folder, "ende", "seq2seq-small", 0, 3)
+
+
 def build_cell(
     folder: Path, task: str, draft: str, temperature: float, gamma: int, filters: str = ""
 ) -> Path:

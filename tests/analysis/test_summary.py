@@ -28,10 +28,7 @@ def summary(tmp_path_factory) -> pd.DataFrame:
 @pytest.fixture
 def study(tmp_path):
     """A study of one cell, quick to spoil."""
-    studies.build_cell(tmp_path, "ende", "seq2seq-small", 0, 3)
-    studies.build_overlap(tmp_path, "ende")
-    studies.build_cost(tmp_path, "ende")
-    studies.build_samples(tmp_path, "ende", 0)
+    studies.build_one_cell(tmp_path)
     return tmp_path
 
 
@@ -84,6 +81,13 @@ def test_metrics_stay_with_their_tasks(summary):
     assert summary.loc[CELL, "quality_signature"].startswith("nrefs:1|")
 
 
+@pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (None, None)])
+def test_filters_that_are_off_are_one_value(study, top_k, top_p):
+    run = read_json(study / CELL / "run.json")
+    write_json(study / CELL / "run.json", {**run, "top_k": top_k, "top_p": top_p})
+    assert pd.read_parquet(summarise_study(study)).loc[0, ["top_k", "top_p"]].isna().all()
+
+
 def test_provenance_travels(summary):
     row = summary.loc[CELL]
     assert row["hardware"] == row["cost_hardware"] == "Test_CPU, 2 cores"
@@ -92,7 +96,8 @@ def test_provenance_travels(summary):
 
 
 def test_named_cells_only(tmp_path):
-    build_study(tmp_path)
+    studies.build_one_cell(tmp_path)
+    studies.build_cell(tmp_path, "ende", "seq2seq-small", 1, 3)
     path = summarise_study(tmp_path, [f"{CELL}/"], tmp_path / "other.parquet")
     assert path == tmp_path / "other.parquet"
     assert pd.read_parquet(path)["cell"].tolist() == [CELL]

@@ -23,7 +23,7 @@ from specdec.errors import UserError
 from specdec.files import write_parquet
 from specdec.records import BASELINE, SPECULATIVE
 
-IDENTITY = ("study", "task", "target", "draft", "draft_kind", "temperature", "gamma", "top_k", "top_p")
+IDENTITY = ("study", "task", "target", "draft", "draft_kind", "temperature", "gamma")
 SETTINGS = ("metric", "max_new_tokens", "seed", "dtype", "device", "threads")
 
 
@@ -61,6 +61,9 @@ def summarise_cell(study: Study, cell: Cell, scored: dict[tuple, dict]) -> dict:
     return {
         "cell": cell.name,
         **{name: run[name] for name in IDENTITY},
+        # Off is one value, however a run spells it.
+        "top_k": run["top_k"] or None,
+        "top_p": None if run["top_p"] == 1 else run["top_p"],
         **_speed_columns(cell),
         **(alphas := _alpha_columns(study, cell)),
         **_prediction_columns(study, run, alphas["alpha_overlap"]),

@@ -94,7 +94,7 @@ def oracle_speedup(alpha: ArrayLike, c: ArrayLike) -> np.ndarray:
     1 / (1 - alpha + alpha c): infinite where alpha = 1 and c = 0. No choice of a fixed gamma is faster.
     """
     alpha, c = np.broadcast_arrays(_alpha(alpha), _cost(c, "c"))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return (1.0 / (1.0 - alpha + alpha * c))[()]
 
 

@@ -29,7 +29,7 @@ class Column:
 class Table:
     """A table of a report.
 
-    data: columns of ``rows`` that the CSV keeps. appendix: the paper's own rows, set apart.
+    data: columns of ``rows`` that the CSV keeps. appendix: the paper's own rows as text, set apart.
     """
 
     name: str
@@ -83,7 +83,7 @@ def to_markdown(table: Table) -> str:
     parts = [f"# {table.title}", grid(table.cells()), *table.notes]
     if table.appendix is not None:
         heading = f"## The paper's own rows: {table.appendix_source}, not measured here"
-        parts += [heading, grid(table.appendix.astype(str))]
+        parts += [heading, grid(table.appendix)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,17 +93,18 @@ def grid(cells: pd.DataFrame, style: str = "pipe") -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A ``table`` environment for the booktabs package: caption, tabular, notes."""
+    """A ``table`` environment for the booktabs and graphicx packages: caption, tabular, notes."""
     cells = table.cells().map(escape)
     cells.columns = [column.latex for column in table.columns]
     tabular = cells.to_latex(index=False, escape=False, column_format="l" * len(table.columns))
     lines = [
-        "% Needs \\usepackage{booktabs}.",
+        "% Needs \\usepackage{booktabs,graphicx}.",
         "\\begin{table}",
         "\\centering",
         f"\\caption{{{escape(table.title)}}}",
         f"\\label{{tab:{table.name}}}",
-        tabular.rstrip("\n"),
+        "\\resizebox{\\textwidth}{!}{%",
+        tabular.rstrip("\n") + "}",
         *(f"\\par\\footnotesize {escape(note)}" for note in table.notes),
         "\\end{table}",
     ]

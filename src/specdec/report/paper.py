@@ -77,6 +77,20 @@ TABLE_5 = pd.DataFrame(
 )
 
 
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table's values as the paper prints them, text under its own headings."""
+    headings = {"temperature": "T", "exp": "EXP", "emp": "EMP", "0": "T=0", "1": "T=1"}
+    one_digit = ("exp", "emp")
+    shown = {
+        headings.get(name, name): [
+            f"{value:.{1 if name in one_digit else 2}f}" if isinstance(value, float) else str(value)
+            for value in column
+        ]
+        for name, column in table.items()
+    }
+    return pd.DataFrame(shown)
+
+
 def paper_speed(task: str, target: str, draft: str, temperature: float) -> tuple[int, float] | None:
     """Gamma and measured speed of the paper's own row, or None where the names are not those of one."""
     if slug(target) != slug(SPEED_TARGET):

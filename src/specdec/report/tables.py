@@ -4,6 +4,7 @@ Each row names the records it came from, a path below the study's folder.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -21,8 +22,9 @@ FASTEST = (
     " all-cells.csv has every gamma."
 )
 ALPHAS = (
-    "alpha by overlap: mean of sum min(p, q) over tokens the target generated (Corollary 3.6)."
-    " alpha by counts: accepted / tested drafts of the timed runs, where testing stops at a rejection."
+    "alpha by overlap: mean of sum min(p, q) over tokens the target generated (Corollary 3.6), from"
+    " overlap/TASK/TARGET.parquet. alpha by counts: accepted / tested drafts of the timed cell under Records,"
+    " where testing stops at a rejection."
     " Where a copy draft proposes nothing it is not tested, while its overlap is 0."
 )
 WATERFALL = (
@@ -109,8 +111,13 @@ def _identity(rows: pd.DataFrame, gamma: bool = True) -> list[Column]:
     ]
     for name, label in (("top_k", "top-k"), ("top_p", "top-p")):
         if rows[name].notna().any():
-            columns.append(Column(label, label, lambda row, name=name: spell(getattr(row, name))))
+            columns.append(Column(label, label, partial(_filter, name)))
     return [*columns, Column("gamma", r"$\gamma$", lambda row: str(row.gamma))] if gamma else columns
+
+
+def _filter(name: str, row) -> str:
+    value = getattr(row, name)
+    return "" if pd.isna(value) else spell(value)
 
 
 def _records() -> Column:
@@ -130,11 +137,17 @@ def _speed_table(best: pd.DataFrame, notes: list[str]) -> Table:
         _records(),
     ]
     data = [*_KEYS, "alpha_overlap", "tokens_per_round", *_spread("speedup"), *_ABOUT]
-    appendix = paper.TABLE_4[["task", "draft", "temperature", "gamma", "alpha", "emp"]]
     return Table(
         "table2",
         "Table 2: measured speed, speculative decoding against plain decoding of the same target",
-        *(best, columns, data, notes, appendix.rename(columns={"emp": "speed"}), paper.SPEED_SOURCE),
+        *(
+            best,
+            columns,
+            data,
+            notes,
+            paper.printed(paper.TABLE_4).drop(columns=["c", "EXP"]),
+            paper.SPEED_SOURCE,
+        ),
     )
 
 
@@ -150,11 +163,10 @@ def _alpha_table(best: pd.DataFrame, notes: list[str]) -> Table:
         _records(),
     ]
     data = [*_KEYS, *_spread("alpha_overlap"), "overlap_tok", *_spread("alpha_counts"), "tested_tok", *_ABOUT]
-    appendix = paper.TABLE_3.rename(columns={"0": "T=0", "1": "T=1"})
     return Table(
         "table3",
         "Table 3: alpha, the chance that a draft token is accepted",
-        *(rows, columns, data, notes, appendix, paper.ALPHA_SOURCE),
+        *(rows, columns, data, notes, paper.printed(paper.TABLE_3), paper.ALPHA_SOURCE),
     )
 
 
@@ -178,7 +190,7 @@ def _prediction_table(best: pd.DataFrame, notes: list[str]) -> Table:
     return Table(
         "table4",
         "Table 4: predicted speed against measured speed",
-        *(best, columns, data, notes, paper.TABLE_4, paper.SPEED_SOURCE),
+        *(best, columns, data, notes, paper.printed(paper.TABLE_4), paper.SPEED_SOURCE),
     )
 
 
