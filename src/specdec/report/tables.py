@@ -197,11 +197,10 @@ def _prediction_table(best: pd.DataFrame, notes: list[str]) -> Table:
 def _quality_table(best: pd.DataFrame, notes: list[str]) -> Table:
     scored = best[best["metric"] != "none"]
     names = [name.removesuffix("_difference") for name in scored if name.endswith("_difference")]
-    long = (
-        pd.concat([_one_score(scored, name) for name in names])
-        .sort_index(kind="stable")
-        .reset_index(drop=True)
-    )
+    shown = ["score", "baseline", "speculative", *_spread("difference"), *_spread("on_test")]
+    # A study without a scored task has a table without rows.
+    parts = [_one_score(scored, name) for name in names] or [scored.reindex(columns=[*scored, *shown])]
+    long = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
     columns = [
         *_identity(long),
         Column("Score", "Score", lambda row: row.score),
@@ -211,7 +210,6 @@ def _quality_table(best: pd.DataFrame, notes: list[str]) -> Table:
         Column("Target", "Target on test", lambda row: interval(row, "on_test", 1)),
         _records(),
     ]
-    shown = ["score", "baseline", "speculative", *_spread("difference"), *_spread("on_test")]
     signatures = [f"{metric}: {text}" for metric, text in _signatures(scored)]
     warnings = list(scored["quality_warning"].dropna().unique())
     data = [*_KEYS, *shown, "quality_signature", *_ABOUT]
