@@ -95,7 +95,8 @@ def _example(prompt: np.ndarray, text: Generated) -> Example:
 def score(teacher: PreTrainedModel, rows: list[Example], top_k: int) -> list[Example]:
     """The teacher's distributions along given text: the rows with top_ids, top_probs [len(target), top_k]."""
     collate = Collator.for_model(teacher)
-    scored = [None] * len(rows)
+    top_k = min(top_k, teacher.config.vocab_size)
+    scored: list[Example] = list(rows)
     order = sorted(range(len(rows)), key=lambda i: len(rows[i].target))
     for start in range(0, len(order), SCORING_BATCH):
         index = order[start : start + SCORING_BATCH]

@@ -113,7 +113,10 @@ class BatchPlan:
     """The batches of a whole run, in order: a function of the data, the plan and the seed alone.
 
     Serves as a DataLoader's ``batch_sampler``, so a resumed run skips what it has seen without loading it.
+    share: (rank, processes) of a data-parallel run; each process takes its part of every batch.
     """
+
+    share = (0, 1)
 
     def __init__(self, tasks: list[list[Example]], passes: list[float], plan: Schedule, seed: int):
         self._counts, self._passes, self._plan, self._seed = [len(t) for t in tasks], passes, plan, seed
@@ -131,7 +134,8 @@ class BatchPlan:
             order = epoch_order(self._counts, self._passes, rng)
             batches = bucketed_batches(order, self._target_len, self._source_len, self._plan, rng)
             for batch in batches[:left]:
-                yield batch.tolist()
+                rank, processes = self.share
+                yield batch[rank::processes].tolist() or batch.tolist()
             epoch, left = epoch + 1, left - len(batches)
 
 

@@ -5,6 +5,7 @@ fails on encoder-decoders with more decoder than encoder layers, and does not ha
 Shapes: B sequences of a batch, S prompt length, V vocabulary, K kept entries a position.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -31,6 +32,9 @@ class _Batch:
     def __init__(self, model: PreTrainedModel, prompts: list[np.ndarray], pad: int, end: int):
         self._model = model
         self._seq2seq = model.config.is_encoder_decoder
+        parameters = inspect.signature(model.forward).parameters
+        # transformers renames this argument from 5.24 on.
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self.rows = torch.arange(len(prompts))
         if self._seq2seq:
             padded = torch.nn.utils.rnn.pad_sequence(
@@ -47,16 +51,17 @@ class _Batch:
 
     def logits(self) -> torch.Tensor:
         """Run the pending tokens; logits [B, V] of the position that follows them."""
+        cache = {self._cache_name: self._cache}
         if self._seq2seq:
             out = self._model(
                 encoder_outputs=(self._encoded,),
                 attention_mask=self._mask,
                 decoder_input_ids=self.pending,
-                past_key_values=self._cache,
                 use_cache=True,
+                **cache,
             )
         else:
-            out = self._model(input_ids=self.pending, past_key_values=self._cache, use_cache=True)
+            out = self._model(input_ids=self.pending, use_cache=True, **cache)
         return out.logits[:, -1].float()
 
     def keep(self, alive: torch.Tensor) -> None:
@@ -88,6 +93,7 @@ def generate(
     depends on the seed and on the set of prompts, not on the number of threads short of rounding.
     """
     results = [Generated() for _ in prompts]
+    top_k = min(top_k, model.config.vocab_size)
     for number, index in enumerate(
         _batches([len(p) for p in prompts], batch_size, model.config.is_encoder_decoder)
     ):

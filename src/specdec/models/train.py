@@ -101,8 +101,9 @@ def train_model(recipe: Recipe, data: list[Path], tokenizer: Path, teacher: Path
     if checkpoint:
         _say(f"{recipe.name}: resuming from {checkpoint}")
     trainer.run(checkpoint)
-    export_model(trainer.model, inputs, trainer.loss_curve(), measure, _data_facts(inputs, tokens), out)
-    drop_checkpoints(work)
+    if trainer.is_world_process_zero():
+        export_model(trainer.model, inputs, trainer.loss_curve(), measure, _data_facts(inputs, tokens), out)
+        drop_checkpoints(work)
 
 
 def _say(line: str) -> None:

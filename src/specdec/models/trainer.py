@@ -55,6 +55,7 @@ class RecipeTrainer(Trainer):
         self.remove_callback(PrinterCallback)
 
     def get_train_dataloader(self) -> DataLoader:
+        self._batches.share = (self.args.process_index, self.args.world_size)
         return DataLoader(self.train_dataset, batch_sampler=self._batches, collate_fn=self.data_collator)
 
     def create_scheduler(self, num_training_steps: int, optimizer=None):
@@ -126,7 +127,8 @@ def _arguments(plan: Schedule, work: Path) -> TrainingArguments:
         disable_tqdm=True,
         report_to=[],
         log_level="error",
-        dataloader_num_workers=0,
+        use_cpu=not torch.cuda.is_available(),
+        ddp_find_unused_parameters=False,
     )
 
 
@@ -161,16 +163,28 @@ class _Checkpoints(TrainerCallback):
         self._plan, self._work, self._saved = plan, work, time.monotonic()
 
     def on_step_end(self, args, state, control, **kwargs):
-        if time.monotonic() - self._saved > SAVE_EVERY_S or state.global_step == _decay_start(self._plan):
+        due = _first_process_says(time.monotonic() - self._saved > SAVE_EVERY_S)
+        if due or state.global_step == _decay_start(self._plan):
             control.should_save = True
 
     def on_save(self, args, state, control, **kwargs):
+        self._saved = time.monotonic()
+        if not state.is_world_process_zero:
+            return
         folder = self._work / f"checkpoint-{state.global_step}"
         write_json(folder / MARKER, {"step": state.global_step, "plan": asdict(self._plan)})
         if state.global_step == _decay_start(self._plan):
             with atomic_path(self._work / "stable") as temporary:
                 shutil.copytree(folder, temporary)
-        self._saved = time.monotonic()
+
+
+def _first_process_says(flag: bool) -> bool:
+    """The first process's flag, in all processes of a data-parallel run: clocks differ."""
+    if not torch.distributed.is_initialized():
+        return flag
+    tensor = torch.tensor([int(flag)])
+    torch.distributed.broadcast(tensor, 0)
+    return bool(tensor.item())
 
 
 def find_checkpoint(work: Path, plan: Schedule) -> Path | None:
@@ -211,7 +225,7 @@ class _Progress(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs.get("split") == "train" and "loss" in logs:
             self._bar.set_postfix(loss=f"{logs['loss']:.3f}", refresh=False)
-        elif "loss" in logs:
+        elif "loss" in logs and state.is_world_process_zero:
             numbers = " ".join(
                 f"{k} {v:.4f}" for k, v in logs.items() if isinstance(v, float) and k != "epoch"
             )
