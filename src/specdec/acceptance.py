@@ -32,7 +32,8 @@ def accept(
 
     drafts: g token ids; q: [g, V], row i the distribution drafts[i] was drawn from; p: [g + 1, V].
     Returns (n, t): drafts[:n] are accepted and t comes after them, 0 <= n <= g.
-    lenience: l of A.5, compares l * q(x) with p(x); below 1 the output no longer follows the target's law.
+    lenience: l of A.5, compares l * q(x) with p(x); below 1 the output no longer follows the target's law, yet no
+    token becomes likelier than p(x) / l.
     """
     n = len(drafts)
     if n:
@@ -44,5 +45,5 @@ def accept(
                 n = i
                 break
     if n < len(drafts):
-        return n, randomness.categorical(residual(p[n], q[n] if lenience == 1 else lenience * q[n]))
+        return n, randomness.categorical(residual(p[n], q[n]))
     return n, randomness.categorical(p[n])

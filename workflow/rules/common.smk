@@ -101,10 +101,13 @@ def table_files(name):
     return [f"results/{name}/tables/{file}" for file in (*names, "all-cells.csv")]
 
 
-def failed_logs(path):
-    """Log files that Snakemake's own log names as those of failed jobs."""
-    with open(path) as lines:
-        return re.findall(r"^ +log: (\S+) \(check log file", lines.read(), re.MULTILINE)
+def failed_logs(snakemake_logs):
+    """Log files of failed jobs, as Snakemake's own logs name them, each once."""
+    text = ""
+    for path in snakemake_logs:
+        with open(path) as lines:
+            text += lines.read()
+    return dict.fromkeys(re.findall(r"^ +log: (\S+) \(check log file", text, re.MULTILINE))
 
 
 def last_line(path):
