@@ -15,6 +15,26 @@ MODEL_FREE = (*TABLE_KINDS, "copy")
 TYPES = {"object": "a mapping", "array": "a list", "string": "text", "boolean": "true or false"}
 
 
+def parse_text(value, schema: dict):
+    """The configuration with text read as YAML where the schema wants no text.
+
+    Snakemake hands on most of what ``--config`` gives as text: ``true``, and every number below another key.
+    """
+    types = schema.get("type", "string")
+    if isinstance(value, dict):
+        known, other = schema.get("properties", {}), schema.get("additionalProperties")
+        default = other if isinstance(other, dict) else {}
+        return {key: parse_text(item, known.get(key, default)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [parse_text(item, schema.get("items", {})) for item in value]
+    if isinstance(value, str) and "string" not in types:
+        try:
+            return yaml.safe_load(value)
+        except yaml.YAMLError:
+            return value
+    return value
+
+
 def check_schema(config: dict, schema: dict) -> None:
     """Raise ``UserError`` for the most telling breach of the schema, naming the key and what is allowed."""
     error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(config))
@@ -45,18 +65,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
         "uniqueItems": lambda: "names a value twice; remove one",
         "pattern": lambda: f"must match {error.validator_value}",
     }.get(rule, lambda: error.message)()
-    if rule == "type" and isinstance(value, str) and _is_number(value):
-        # Snakemake hands on nested values of --config as text.
-        allowed += " without quotes, and in a --configfile where it lies below another key"
     return f"{key} = {value!r} {allowed}" + (f" ({meaning})" if meaning else "")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _key(path) -> str:

@@ -47,8 +47,9 @@ def test_one_line_and_no_traceback(checkout, tmp_path, name):
     assert remedy in lines[0]
 
 
-def test_a_nested_value_given_on_the_command_line_arrives_as_text(checkout):
-    done = checkout.snakemake("--dry-run", *SMOKE, "--config", "grid={gammas: {neural: [2]}}")
-    assert done.returncode != 0
-    assert "without quotes" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_values_given_on_the_command_line_are_read_as_yaml(checkout):
+    arguments = ("grid={gammas: {neural: [2, 4]}, top_p: 0.9}", "seed=7")
+    plan = checkout.plan(*SMOKE, "--config", *arguments)
+    assert plan["decode"] == 14
+    done = checkout.snakemake("--dry-run", *SMOKE, "--config", "grid={gammas: {neural: [0]}}")
+    assert "error: config: grid.gammas.neural[0] = 0 must be at least 1" in done.stderr

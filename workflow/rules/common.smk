@@ -19,7 +19,9 @@ from specdec.modules import stage_modules
 
 SCHEMA = f"{workflow.basedir}/workflow/schemas/config.schema.yaml"
 try:
-    study.check_schema(config, study.read_yaml(SCHEMA))
+    schema = study.read_yaml(SCHEMA)
+    config |= study.parse_text(config, schema)
+    study.check_schema(config, schema)
     validate(config, SCHEMA)  # fills in the defaults
     study.check_references(config)
 except UserError as error:
