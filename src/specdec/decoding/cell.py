@@ -53,7 +53,9 @@ def run_cell(
     return records
 
 
-def _arms(target: LanguageModel, draft: LoadedDraft, prompts: list[list[int]], settings: CellSettings) -> dict:
+def _arms(
+    target: LanguageModel, draft: LoadedDraft, prompts: list[list[int]], settings: CellSettings
+) -> dict:
     """Each arm as a function of (prompt, randomness, on_prefill), sharing the target's caches."""
     capacity = capacity_for(target, prompts, settings.max_new_tokens, settings.gamma)
     if draft.model is not None:
@@ -73,7 +75,13 @@ def _arms(target: LanguageModel, draft: LoadedDraft, prompts: list[list[int]], s
 
 
 def _decode(
-    target: LanguageModel, decode: Callable, arm: str, row, prompt: list[int], repeat: int, settings: CellSettings
+    target: LanguageModel,
+    decode: Callable,
+    arm: str,
+    row,
+    prompt: list[int],
+    repeat: int,
+    settings: CellSettings,
 ) -> ExampleRecord:
     # The arms draw from streams of their own: tests of their outputs assume independence.
     randomness = SeededRandomness(settings.seed, f"{arm}/{row.id}", repeat)

@@ -66,7 +66,9 @@ def _model_run(stepper, tokens: list[int]) -> Callable[[], None]:
     return run
 
 
-def _draft_run(draft: LoadedDraft, target: LanguageModel, capacity: int, prompt, sequence) -> Callable[[], None]:
+def _draft_run(
+    draft: LoadedDraft, target: LanguageModel, capacity: int, prompt, sequence
+) -> Callable[[], None]:
     bound = draft.bind(target, capacity)
     bound.prefill(prompt, sequence[: 1 if target.encoder_decoder else len(prompt)])
     if draft.model is not None:
@@ -77,7 +79,9 @@ def _draft_run(draft: LoadedDraft, target: LanguageModel, capacity: int, prompt,
     return lambda: bound.propose(sequence, 1, SamplingParams(), limits, randomness)
 
 
-def _summary(seconds: dict, widths: range, drafts: list[LoadedDraft], target: LanguageModel, context: int) -> dict:
+def _summary(
+    seconds: dict, widths: range, drafts: list[LoadedDraft], target: LanguageModel, context: int
+) -> dict:
     median = {key: float(np.median(values)) for key, values in seconds.items()}
     iqr = {key: float(np.subtract(*np.percentile(values, [75, 25]))) for key, values in seconds.items()}
     return {

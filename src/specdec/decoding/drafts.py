@@ -27,7 +27,12 @@ class Draft(Protocol):
         ...
 
     def propose(
-        self, sequence: list[int], gamma: int, params: SamplingParams, limits: "Limits", randomness: Randomness
+        self,
+        sequence: list[int],
+        gamma: int,
+        params: SamplingParams,
+        limits: "Limits",
+        randomness: Randomness,
     ) -> tuple[list[int], Tensor]:
         """Guess g <= gamma tokens after ``sequence``, none after an end token; returns them and q, [g, V]."""
         ...

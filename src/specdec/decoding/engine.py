@@ -115,4 +115,3 @@ def one_width(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
     """Pad the narrower of p and q with zeros: logit widths differ where a vocabulary was padded."""
     width = max(p.shape[-1], q.shape[-1])
     return tuple(functional.pad(x, (0, width - x.shape[-1])) if x.shape[-1] < width else x for x in (p, q))
-

@@ -13,7 +13,12 @@ from specdec.sampling import NonFiniteLogitsError, SamplingParams, SeededRandomn
 
 
 def sample_target(
-    target: LanguageModel, examples: pd.DataFrame, params: SamplingParams, max_new_tokens: int, tokens: int, seed: int
+    target: LanguageModel,
+    examples: pd.DataFrame,
+    params: SamplingParams,
+    max_new_tokens: int,
+    tokens: int,
+    seed: int,
 ) -> pd.DataFrame:
     """Decode with the target alone until at least ``tokens`` tokens are there.
 
@@ -33,7 +38,9 @@ def sample_target(
             try:
                 out = baseline(stepper, prompt, params, limits, SeededRandomness(seed, row.id, index))
             except NonFiniteLogitsError as error:
-                raise UserError(f"{target.name}: {error} of example {row.id}; the weights are broken") from None
+                raise UserError(
+                    f"{target.name}: {error} of example {row.id}; the weights are broken"
+                ) from None
             rows.append(
                 {
                     "id": row.id,

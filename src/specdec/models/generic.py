@@ -26,7 +26,9 @@ class GenericStepper:
 
     def prefill(self, prompt: list[int]) -> list[int]:
         if not prompt:
-            raise UserError(f"{self.name}: empty prompt and no start token; give the prompt at least one token")
+            raise UserError(
+                f"{self.name}: empty prompt and no start token; give the prompt at least one token"
+            )
         self.cache = DynamicCache()
         if self.encoder_decoder:
             self.cache = EncoderDecoderCache(self.cache, DynamicCache())

@@ -9,7 +9,13 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 from transformers.utils import logging as hf_logging
 
 from specdec.errors import UserError
@@ -82,7 +88,9 @@ class LanguageModel:
         return float(weights + (head.numel() if tied else 0))
 
 
-def load_model(path: str, dtype: str = "float32", device: str = "cpu", revision: str | None = None) -> LanguageModel:
+def load_model(
+    path: str, dtype: str = "float32", device: str = "cpu", revision: str | None = None
+) -> LanguageModel:
     """Load a folder or a hub id with safetensors weights.
 
     Raises ``UserError`` when nothing is there, a file is broken, or the dtype does not suit the model (T5 overflows
@@ -111,7 +119,9 @@ def _check_folder(path: str) -> None:
     looks_local = os.sep in path and (path.startswith((".", "/", "~")) or path.count("/") > 1)
     if Path(path).is_dir():
         if not (Path(path) / "config.json").is_file():
-            raise UserError(f"{path}: no config.json in this model folder; give a folder saved by save_pretrained")
+            raise UserError(
+                f"{path}: no config.json in this model folder; give a folder saved by save_pretrained"
+            )
     elif looks_local:
         raise UserError(f"{path}: no such model folder; train it or correct the path")
 
@@ -122,7 +132,9 @@ def check_same_tokens(target: LanguageModel, draft: LanguageModel) -> None:
     Logit widths may differ (padding). Raises ``UserError`` that names the first id whose token differs.
     """
     if target.encoder_decoder != draft.encoder_decoder:
-        raise UserError(f"{draft.name}: draft and target {target.name} must both be encoder-decoders or neither")
+        raise UserError(
+            f"{draft.name}: draft and target {target.name} must both be encoder-decoders or neither"
+        )
     ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
     if ours == theirs:
         return

@@ -61,7 +61,9 @@ class CausalStepper:
 
     def prefill(self, prompt: list[int]) -> list[int]:
         if not prompt:
-            raise UserError(f"{self.name}: empty prompt and no start token; give the prompt at least one token")
+            raise UserError(
+                f"{self.name}: empty prompt and no start token; give the prompt at least one token"
+            )
         check_fits(self.name, len(prompt), self.capacity)
         self.length = 0
         if len(prompt) > 1:

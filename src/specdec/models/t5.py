@@ -47,7 +47,9 @@ class T5Stepper:
         ids = torch.tensor([prompt], device=self.device)
         memory = self.encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
         flat = functional.linear(memory, self.cross_weight)
-        self.cross = flat.view(len(prompt), len(self.layers), 2, self.heads, self.head_dim).permute(1, 2, 3, 0, 4)
+        self.cross = flat.view(len(prompt), len(self.layers), 2, self.heads, self.head_dim).permute(
+            1, 2, 3, 0, 4
+        )
         self.cross = self.cross.contiguous()
         return [self.start]
 
