@@ -16,7 +16,16 @@ import pandas as pd
 
 from specdec.errors import UserError
 
-RECORDED_PACKAGES = ("specdec", "torch", "transformers", "tokenizers", "datasets", "numpy", "pandas", "snakemake")
+RECORDED_PACKAGES = (
+    "specdec",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "datasets",
+    "numpy",
+    "pandas",
+    "snakemake",
+)
 
 
 @contextmanager
@@ -92,12 +101,25 @@ def provenance() -> dict:
             versions[package] = version(package)
         except PackageNotFoundError:
             versions[package] = None
-    return {"commit": _commit(), "versions": versions, "hardware": {"cpu": _cpu_name(), "cores": os.cpu_count()}}
+    return {
+        "commit": _commit(),
+        "versions": versions,
+        "hardware": {"cpu": _cpu_name(), "cores": os.cpu_count()},
+    }
 
 
 def _commit() -> str | None:
     """The commit of the working tree, marked ``-dirty`` when tracked files differ from it."""
-    describe = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    describe = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
     try:
         return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

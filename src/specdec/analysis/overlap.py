@@ -28,7 +28,8 @@ def score_samples(
     samples: rows of ``sample_target`` with a column ``temperature``, at which the row is scored; filters: top-k and
     top-p of the study.
     Returns one row a (draft, temperature, sample): draft, draft_kind, temperature, id, sample, tokens, beta_sum,
-    betas. Where a copy draft finds no match its beta is 0. Raises ``UserError`` on an empty set.
+    betas, accepts; accepts[i] = min(1, q(x) / p(x)) of the token x that the target chose, the chance that the draft
+    carries on given that x comes. Where a copy draft finds no match its beta is 0. Raises ``UserError`` on an empty set.
     """
     if samples.empty:
         raise UserError("no target samples to score; run the sample stage with more tokens")
@@ -45,7 +46,10 @@ def score_samples(
         p = to_probs(stepper.step(sequence[stepper.length :] + tokens[:-1])[-len(tokens) :], params)
         for name, draft in bound.items():
             q = _draft_probs(draft, prompt, sequence, tokens, params)
-            beta = overlap(*one_width(p, q))
+            wide_p, wide_q = one_width(p, q)
+            beta = overlap(wide_p, wide_q)
+            at = torch.tensor(tokens).unsqueeze(1)
+            accepts = (wide_q.gather(1, at) / wide_p.gather(1, at)).clamp_max(1).flatten()
             rows.append(
                 {
                     "draft": name,
@@ -56,6 +60,7 @@ def score_samples(
                     "tokens": len(tokens),
                     "beta_sum": float(beta.sum()),
                     "betas": beta.tolist(),
+                    "accepts": accepts.tolist(),
                 }
             )
         if (done + 1) % 100 == 0:

@@ -8,10 +8,24 @@ import typer
 
 from specdec.errors import UserError
 
-STAGES: tuple[str, ...] = ("tokenizer", "train", "summarise", "tables")
+STAGES: tuple[str, ...] = (
+    "tokenizer",
+    "train",
+    "ngram",
+    "sample",
+    "overlap",
+    "cost",
+    "decode",
+    "summarise",
+    "tables",
+)
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help=__doc__,
 )
 for _stage in STAGES:
     app.command(_stage)(getattr(importlib.import_module(f"specdec.cli.{_stage}"), _stage))

@@ -35,7 +35,9 @@ def gettext_pairs(path: str | Path, pattern: str, package: str) -> Iterator[Pair
         for entry in catalogue:
             if entry.obsolete or "fuzzy" in entry.flags:
                 continue
-            yield Pair(entry.msgid, entry.msgstr_plural.get(0, "") if entry.msgid_plural else entry.msgstr, group)
+            yield Pair(
+                entry.msgid, entry.msgstr_plural.get(0, "") if entry.msgid_plural else entry.msgstr, group
+            )
             if entry.msgid_plural:
                 yield Pair(entry.msgid_plural, entry.msgstr_plural.get(1, ""), group)
 
@@ -51,12 +53,16 @@ def _parse_gettext(name: str, data: bytes) -> list[polib.POEntry]:
 
 def _component(name: str) -> str:
     """The part of a member's name that tells its component: the folder above ``locale`` or ``translations``."""
-    parts = [p for p in Path(name).parts[:-1] if p not in {"locale", "locales", "translations", "LC_MESSAGES"}]
+    parts = [
+        p for p in Path(name).parts[:-1] if p not in {"locale", "locales", "translations", "LC_MESSAGES"}
+    ]
     stem = Path(name).name.split(".")[0]
     return "/".join([*parts[1:3], stem])
 
 
-def json_pairs(path: str | Path, pattern: str, package: str, source_lang: str, target_lang: str) -> Iterator[Pair]:
+def json_pairs(
+    path: str | Path, pattern: str, package: str, source_lang: str, target_lang: str
+) -> Iterator[Pair]:
     """Pairs of JSON catalogues: nested objects with equal keys in a source and a target file.
 
     ``pattern`` holds ``{lang}``, replaced by each language; groups of the pattern pair the two files up.

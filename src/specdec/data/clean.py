@@ -17,7 +17,9 @@ PLACEHOLDER = re.compile(
 LINK = re.compile(r"\[([^\]\[]*)\]\([^)]*\)")
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 ACCELERATOR = re.compile(r"(?<![A-Z\s])&(?=[a-zäöü])|(?<!\S)&(?=\w)")
-REFUSED = re.compile(r"\{%|%\]|\{\w+, *(?:plural|select)|https?:|www\.|[\\|<>{}\[\]]{2}|\$t\(|�|^[^a-zA-Zäöü]*$")
+REFUSED = re.compile(
+    r"\{%|%\]|\{\w+, *(?:plural|select)|https?:|www\.|[\\|<>{}\[\]]{2}|\$t\(|�|^[^a-zA-Zäöü]*$"
+)
 MARKS = re.compile(r"\*\*|__|`+|^#+ |(?<=\s)[-*•] ")
 QUOTES = str.maketrans({"„": '"', "“": '"', "”": '"', "‚": "'", "‘": "'", "’": "'", "«": '"', "»": '"', "…": "...",
                         " ": " ", "‑": "-", "­": None, "​": None})  # fmt: skip

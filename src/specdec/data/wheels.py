@@ -15,8 +15,24 @@ from specdec.files import atomic_path, sha256_file
 
 WHEEL_KEYS = {"name", "version", "sha256", "license", "purpose"}
 # One interpreter and platform for everybody, so that a wheel with compiled parts has the same hash everywhere.
-PIP_TARGET = ("--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--abi", "abi3", "--abi", "none")
-PIP_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64")
+PIP_TARGET = (
+    "--implementation",
+    "cp",
+    "--python-version",
+    "3.12",
+    "--abi",
+    "cp312",
+    "--abi",
+    "abi3",
+    "--abi",
+    "none",
+)
+PIP_PLATFORMS = (
+    "manylinux_2_28_x86_64",
+    "manylinux_2_27_x86_64",
+    "manylinux_2_24_x86_64",
+    "manylinux_2_17_x86_64",
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,16 @@ def fetch_wheel(wheel: Wheel, out: str | Path) -> None:
 
 
 def _pip_download(wheel: Wheel, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--quiet",
+        "--no-input",
+    ]
     command += ["--disable-pip-version-check", "--ignore-requires-python", "--dest", str(folder), *PIP_TARGET]
     for platform in PIP_PLATFORMS:
         command += ["--platform", platform]
@@ -90,7 +115,9 @@ def check_wheel(wheel: Wheel, path: str | Path) -> None:
         raise UserError(f"{path}: no such wheel; run the fetch stage for {wheel.name}")
     digest = sha256_file(path)
     if digest != wheel.sha256:
-        raise UserError(f"{path}: sha256 of {wheel.name} is {digest}, pinned {wheel.sha256}; fetch it again or pin anew")
+        raise UserError(
+            f"{path}: sha256 of {wheel.name} is {digest}, pinned {wheel.sha256}; fetch it again or pin anew"
+        )
 
 
 def safe_members(archive: zipfile.ZipFile) -> list[str]:
@@ -99,7 +126,9 @@ def safe_members(archive: zipfile.ZipFile) -> list[str]:
     for name in names:
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or re.match(r"^[A-Za-z]:", name):
-            raise UserError(f"{archive.filename}: member {name!r} leaves the archive's folder; refuse this wheel")
+            raise UserError(
+                f"{archive.filename}: member {name!r} leaves the archive's folder; refuse this wheel"
+            )
     return names
 
 

@@ -23,7 +23,7 @@ def sample_target(
     """Decode with the target alone until at least ``tokens`` tokens are there.
 
     Prompts are taken in order and, above temperature 0, again with a new sample index when they are used up.
-    Returns one row a sample: id, sample, prompt, reference, tokens, text, stop.
+    Returns one row a sample: id, sample, temperature, prompt, reference, tokens, text, stop.
     Raises ``UserError`` on an empty set or non-finite logits.
     """
     if examples.empty:
@@ -45,6 +45,7 @@ def sample_target(
                 {
                     "id": row.id,
                     "sample": index,
+                    "temperature": params.temperature,
                     "prompt": row.prompt,
                     "reference": row.reference,
                     "tokens": out.tokens,

@@ -71,6 +71,12 @@ class LanguageModel:
         ids = self.tokenizer(prompt, add_special_tokens=False).input_ids if prompt else []
         return ids if start is None or ids[:1] == [start] else [start, *ids]
 
+    def training_sequences(self, texts: list[str]) -> list[list[int]]:
+        """Decoder sequences of whole texts, from the start token to the end token, as n-gram tables count them."""
+        start = self.model.config.decoder_start_token_id if self.encoder_decoder else self.encode("")[0]
+        ids = self.tokenizer(texts, add_special_tokens=False).input_ids
+        return [[start, *row, self.tokenizer.eos_token_id] for row in ids]
+
     def decode(self, tokens: list[int]) -> str:
         """Text of generated tokens, special ones left out; ids past the tokenizer's map are skipped."""
         known = len(self.tokenizer)
