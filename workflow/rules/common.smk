@@ -70,6 +70,10 @@ def filter_options():
     return options(config["grid"], "top_k", "top_p")
 
 
+def limit_options(wildcards):
+    return options(config["tasks"][wildcards.task], "max_new_tokens", "lead_words")
+
+
 def training_text(wildcards, recipe):
     """The prepared training text that a recipe reads."""
     return [

@@ -21,22 +21,20 @@ rule sample:
         data=subpath(input.data, parent=True),
         tokens=config["alpha_tokens"],
         seed=config["seed"],
-        max_new_tokens=lambda w: config["tasks"][w.task]["max_new_tokens"],
+        limits=limit_options,
         engine=engine_options(),
         filters=filter_options(),
     shell:
         "workflow/scripts/hold shared python -m specdec sample"
         " --target {params.target:q} --task-data {params.data:q} --split test"
-        " --temperature {wildcards.temperature} {params.filters} --tokens {params.tokens}"
-        " --max-new-tokens {params.max_new_tokens} --seed {params.seed} {params.engine} --out {output:q}"
-        " > {log} 2>&1"
+        " --temperature {wildcards.temperature} {params.filters} --tokens {params.tokens} {params.limits}"
+        " --seed {params.seed} {params.engine} --out {output:q} > {log} 2>&1"
 
 
 rule overlap:
     input:
         target=lambda w: study.model_files(config, w.target),
         drafts=all_draft_files,
-        data="results/{study}/data/{task}/data.json",
         samples=lambda w: study.sample_files(config, w.task),
         code=stage_modules("overlap"),
     output:
@@ -51,15 +49,14 @@ rule overlap:
     threads: config["engine"]["threads"]
     params:
         target=lambda w: study.model_folder(config, w.target),
-        data=subpath(input.data, parent=True),
         samples=lambda w, input: flags("--samples", input.samples),
         drafts=draft_specs,
         engine=engine_options(),
         filters=filter_options(),
     shell:
         "workflow/scripts/hold shared python -m specdec overlap"
-        " --target {params.target:q} --task-data {params.data:q} {params.samples:q} {params.drafts:q}"
-        " {params.filters} {params.engine} --out {output:q} > {log} 2>&1"
+        " --target {params.target:q} {params.samples:q} {params.drafts:q} {params.filters} {params.engine}"
+        " --out {output:q} > {log} 2>&1"
 
 
 rule cost:
@@ -121,7 +118,7 @@ rule decode:
         path=lambda w: flags("--draft-path", filter(None, [study.draft_path(config, w.task, w.draft)])),
         examples=lambda w: config["tasks"][w.task]["examples"],
         seed=config["seed"],
-        max_new_tokens=lambda w: config["tasks"][w.task]["max_new_tokens"],
+        limits=limit_options,
         out=subpath(output[0], parent=True),
         engine=engine_options(),
         filters=filter_options(),
@@ -130,5 +127,4 @@ rule decode:
         " --task-data {params.data:q} --target {params.target:q} --draft {wildcards.draft:q}"
         " --draft-kind {params.kind} {params.path:q} --gamma {wildcards.gamma}"
         " --temperature {wildcards.temperature} {params.filters} --examples {params.examples}"
-        " --max-new-tokens {params.max_new_tokens} --seed {params.seed} {params.engine}"
-        " --out {params.out:q} > {log} 2>&1"
+        " {params.limits} --seed {params.seed} {params.engine} --out {params.out:q} > {log} 2>&1"
