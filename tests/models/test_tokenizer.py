@@ -67,7 +67,9 @@ def test_missing_folder_is_named(tmp_path):
 
 def test_another_token_map_is_refused_by_its_first_token(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path / "ours")
-    train_tokenizer(TEXTS[:1] * 9, TokenizerRecipe(name="t", vocab_size=80)).save_pretrained(tmp_path / "theirs")
+    train_tokenizer(TEXTS[:1] * 9, TokenizerRecipe(name="t", vocab_size=80)).save_pretrained(
+        tmp_path / "theirs"
+    )
     check_same_tokenizer(tmp_path / "ours", tmp_path / "ours")
     with pytest.raises(UserError, match=r"has id \S+ here and \S+ in"):
         check_same_tokenizer(tmp_path / "ours", tmp_path / "theirs")

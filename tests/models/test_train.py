@@ -1,4 +1,6 @@
-"""Training end to end on tiny models: recipes refused with one line, exact resumption, distillation that helps."""
+"""Training end to end on tiny models: recipes refused with one line, exact resumption, distillation that
+helps.
+"""
 
 import json
 import os
@@ -29,8 +31,8 @@ from specdec.models.trainer import find_checkpoint
 T5 = {"type": "t5", "d_model": 32, "d_kv": 16, "d_ff": 64, "num_heads": 2, "num_layers": 1, "num_decoder_layers": 2}
 GPT2 = {"type": "gpt2", "n_embd": 32, "n_inner": 64, "n_head": 2, "n_layer": 2, "n_positions": 64}
 LLAMA = {
-    "type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "num_hidden_layers": 2,
-    "max_position_embeddings": 64,
+    "type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2,
+    "num_hidden_layers": 2, "max_position_embeddings": 64,
 }  # fmt: skip
 PLAN = {"steps": 12, "warmup_steps": 2, "decay_steps": 4, "batch_target_tok": 128, "learning_rate": 3.0e-3, "eval_every": 6}
 COLOURS = ["red", "green", "blue", "black", "white"]
@@ -153,8 +155,8 @@ def test_teacher_folder_is_whole(world):
 def command(world: Path, recipe: Path, out: Path) -> list[str]:
     return [
         sys.executable, "-c", f"import specdec.models.trainer as t; t.SAVE_EVERY_S = 0.0; import specdec.cli as c; c.main()",
-        "train", "--recipe", str(recipe), "--data", str(world / "toy"), "--tokenizer", str(world / "tokenizer"),
-        "--out", str(out), "--threads", "1",
+        "train", "--recipe", str(recipe), "--data", str(world / "toy"), "--tokenizer", str(world /
+        "tokenizer"), "--out", str(out), "--threads", "1",
     ]  # fmt: skip
 
 
@@ -164,7 +166,8 @@ def test_killed_run_resumes_to_the_same_weights(world, tmp_path, capsys):
     file = recipe_file(tmp_path / "r.yaml", architecture={**T5, "dropout_rate": 0.1}, schedule=plan)
     undisturbed, killed = tmp_path / "a" / "m", tmp_path / "b" / "m"
     process = subprocess.Popen(
-        command(world, file, killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command(world, file, killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True
     )
     deadline = time.monotonic() + 60
     while not list(killed.parent.glob(".m.work/*/checkpoint-*/complete.json")) and time.monotonic() < deadline:
@@ -239,7 +242,9 @@ def test_divergences_are_exact_with_the_whole_vocabulary():
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_batched_generation_keeps_the_models_own_distributions(world, temperature):
-    """The kept probabilities are those of a cold forward pass over the generated text, whatever else is in the batch."""
+    """The kept probabilities are those of a cold forward pass over the generated text, whatever else is in
+    the batch.
+    """
     model = load_model(world / "models" / "teacher")
     prompts = [np.arange(3, 3 + n, dtype=np.int32) for n in (2, 5, 9, 4, 7)]
     out = generate(model, prompts, temperature=temperature, max_new_tokens=12, seed=5, top_k=4, batch_size=3)
@@ -270,7 +275,7 @@ def test_decoder_only_models_train_and_distil(world, tmp_path, shape):
     data = write_task(tmp_path / "lm", kind="lm", task="lm")
     plain = load_recipe(recipe_file(tmp_path / "t.yaml", architecture=shape, tasks={"lm": 1}))
     train_model(plain, [data], world / "tokenizer", None, tmp_path / "target")
-    distilled = recipe_file(tmp_path / "d.yaml", architecture=shape, tasks={"lm": 1}, distillation={"max_prompts": 32})
-    train_model(load_recipe(distilled), [data], world / "tokenizer", tmp_path / "target", tmp_path / "draft")
-    record = json.loads((tmp_path / "draft" / "training.json").read_text())
-    assert 0 < record["dev"]["dev:lm"]["alpha_t1"] <= 1
+    distilled = recipe_file(tmp_path / "d.yaml", architecture=shape, tasks={"lm": 1},
+    distillation={"max_prompts": 32}) train_model(load_recipe(distilled), [data], world / "tokenizer",
+    tmp_path / "target", tmp_path / "draft") record = json.loads((tmp_path / "draft" /
+    "training.json").read_text()) assert 0 < record["dev"]["dev:lm"]["alpha_t1"] <= 1

@@ -1,4 +1,6 @@
-"""Fresh models from a recipe's shape, and trained ones for training-time use (dev loss, teacher, greedy BLEU)."""
+"""Fresh models from a recipe's shape, and trained ones for training-time use (dev loss, teacher, greedy
+BLEU).
+"""
 
 from pathlib import Path
 
@@ -65,7 +67,8 @@ def load_model(folder: str | Path) -> PreTrainedModel:
 
 @torch.no_grad()
 def start_from_teacher(student: PreTrainedModel, teacher: PreTrainedModel) -> None:
-    """Set the student's token embeddings to the principal directions of the teacher's, at the student's own scale.
+    """Set the student's token embeddings to the principal directions of the teacher's, at the student's own
+    scale.
 
     [V, d_teacher] -> [V, d_student]; tokens that the teacher holds alike start alike.
     """

@@ -1,4 +1,6 @@
-"""Teacher text: what a draft is distilled on, generated once and kept on disk with the teacher's distributions."""
+"""Teacher text: what a draft is distilled on, generated once and kept on disk with the teacher's
+distributions.
+"""
 
 import hashlib
 import json
@@ -36,8 +38,8 @@ def teacher_examples(
 ) -> list[Example]:
     """The training examples of one task, read from ``cache/key`` or generated there.
 
-    rows: the task's data; their prompts are continued by the teacher, at most ``limit`` tokens each. Drafts of one
-    teacher with the same plan share the cache.
+    rows: the task's data; their prompts are continued by the teacher, at most ``limit`` tokens each. Drafts
+    of one teacher with the same plan share the cache.
     """
     folder = cache / key
     cache.mkdir(parents=True, exist_ok=True)
@@ -137,7 +139,8 @@ def _load(folder: Path) -> list[Example]:
 class DevAlpha:
     """alpha (Corollary 3.6) of a draft on held-out prompts of one task, along text its teacher generated.
 
-    sampled, greedy: the texts at T = 1 and T = 0. p_sampled: the teacher's full distributions [N, V] along the former.
+    sampled, greedy: the texts at T = 1 and T = 0. p_sampled: the teacher's full distributions [N, V] along
+    the former.
     """
 
     sampled: list[Example]
@@ -161,7 +164,9 @@ class DevAlpha:
         )
 
     def measure(self, draft: PreTrainedModel) -> dict[str, float]:
-        """alpha_t1 = mean sum_x min(p, q); alpha_t0 = share of greedy tokens that are the draft's argmax; loss: KL."""
+        """alpha_t1 = mean sum_x min(p, q); alpha_t0 = share of greedy tokens that are the draft's argmax;
+        loss: KL.
+        """
         q = torch.cat([logits.log_softmax(-1) for logits, _ in _logits(draft, self.sampled)])
         log_p = self.p_sampled.clamp_min(1e-12).log()
         hits = torch.cat([logits.argmax(-1) == labels for logits, labels in _logits(draft, self.greedy)])

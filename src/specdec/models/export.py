@@ -23,7 +23,8 @@ def export_model(
 ) -> None:
     """Write the model folder at ``out``, whole or not at all.
 
-    inputs: the run's ``train.Inputs``. measure: model -> dev metrics; taken on the weights as stored, in bf16 precision.
+    inputs: the run's ``train.Inputs``. measure: model -> dev metrics; taken on the weights as stored, in
+    bf16 precision.
     """
     stored = copy.deepcopy(model).to(torch.bfloat16)
     rounded = copy.deepcopy(stored).float().eval()

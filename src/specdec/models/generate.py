@@ -1,8 +1,8 @@
 """Batched generation over cached forward passes, for teacher text and for the BLEU of a finished model.
 
-Timed decoding is batch 1 and lives in ``specdec.decoding``; this one is for throughput. transformers' own ``generate``
-fails on encoder-decoders with more decoder than encoder layers, and does not hand out the distributions.
-Shapes: B sequences of a batch, S prompt length, V vocabulary, K kept entries a position.
+Timed decoding is batch 1 and lives in ``specdec.decoding``; this one is for throughput. transformers' own
+``generate`` fails on encoder-decoders with more decoder than encoder layers, and does not hand out the
+distributions. Shapes: B sequences of a batch, S prompt length, V vocabulary, K kept entries a position.
 """
 
 import inspect
@@ -89,8 +89,8 @@ def generate(
 ) -> list[Generated]:
     """Continue each prompt (ids without end token) up to the end token or ``max_new_tokens``.
 
-    temperature 0 takes the argmax, else ancestral sampling. top_k: entries of p to keep a position. The result
-    depends on the seed and on the set of prompts, not on the number of threads short of rounding.
+    temperature 0 takes the argmax, else ancestral sampling. top_k: entries of p to keep a position. The
+    result depends on the seed and on the set of prompts, not on the number of threads short of rounding.
     """
     results = [Generated() for _ in prompts]
     top_k = min(top_k, model.config.vocab_size)

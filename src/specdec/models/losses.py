@@ -1,6 +1,7 @@
 """Training losses, a token's mean. Shapes: N counted positions, V vocabulary, K teacher entries a position.
 
-The teacher's distribution p arrives as its K largest entries; what is left of it is one bucket, on both sides.
+The teacher's distribution p arrives as its K largest entries; what is left of it is one bucket, on both
+sides.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ def data_loss(logits: torch.Tensor, labels: torch.Tensor, label_smoothing: float
 
 @dataclass(frozen=True)
 class Divergences:
-    """Per position [N]: KL(p || q), the total variation 1 - beta, the cross entropy to the teacher's argmax."""
+    """Per position [N]: KL(p || q), the total variation 1 - beta, the cross entropy to the teacher's
+    argmax.
+    """
 
     kl: torch.Tensor
     tv: torch.Tensor
@@ -52,6 +55,8 @@ def distillation_loss(
     top_probs: torch.Tensor,
     plan: Distillation,
 ) -> torch.Tensor:
-    """The recipe's mixture of divergences, a token's mean. logits [B, T, V], labels [B, T] tell which count."""
+    """The recipe's mixture of divergences, a token's mean. logits [B, T, V], labels [B, T] tell which
+    count.
+    """
     parts = divergences(logits[labels != IGNORED], top_ids, top_probs)
     return plan.kl * parts.kl.mean() + plan.tv * parts.tv.mean() + plan.argmax * parts.argmax.mean()

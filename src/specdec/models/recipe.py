@@ -1,4 +1,6 @@
-"""Training recipes: one YAML file a model or tokenizer, checked key by key before anything heavy is loaded."""
+"""Training recipes: one YAML file a model or tokenizer, checked key by key before anything heavy is
+loaded.
+"""
 
 import dataclasses
 import types
@@ -28,9 +30,9 @@ class TokenizerRecipe:
 class Schedule:
     """Budget and optimiser. The rate warms up, stays, and decays over the last ``decay_steps``.
 
-    A run can be made longer later: ``steps`` is no part of a run's identity, and the state before the decay is kept.
-    batch_target_tok: padded target tokens of a batch, at most; batch_source_tok: the same for the prompts.
-    embedding_rate: factor on ``learning_rate`` for the token embeddings.
+    A run can be made longer later: ``steps`` is no part of a run's identity, and the state before the decay
+    is kept. batch_target_tok: padded target tokens of a batch, at most; batch_source_tok: the same for the
+    prompts. embedding_rate: factor on ``learning_rate`` for the token embeddings.
     """
 
     steps: int
@@ -51,11 +53,11 @@ class Schedule:
 class Distillation:
     """How a draft learns from its teacher: on text the teacher generated, with the teacher's distributions.
 
-    sampled, greedy, data: passes over the prompts with text sampled at temperature 1, with greedy text, and with
-    the reference text (fractions allowed). kl, tv, argmax: weights of KL(p || q), of the total variation 1 - beta
-    (Theorem 3.5), and of the cross entropy to the teacher's argmax. teacher_top_k: entries of p kept a position;
-    the rest is one bucket. dev_prompts: held-out prompts on which alpha is logged. init: "teacher" starts the token
-    embeddings at the principal directions of the teacher's.
+    sampled, greedy, data: passes over the prompts with text sampled at temperature 1, with greedy text, and
+    with the reference text (fractions allowed). kl, tv, argmax: weights of KL(p || q), of the total
+    variation 1 - beta (Theorem 3.5), and of the cross entropy to the teacher's argmax. teacher_top_k:
+    entries of p kept a position; the rest is one bucket. dev_prompts: held-out prompts on which alpha is
+    logged. init: "teacher" starts the token embeddings at the principal directions of the teacher's.
     """
 
     sampled: float = 1.0

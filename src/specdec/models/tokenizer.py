@@ -1,4 +1,6 @@
-"""The study's tokenizer: one Unigram model shared by targets and drafts, so that token ids mean the same in all."""
+"""The study's tokenizer: one Unigram model shared by targets and drafts, so that token ids mean the same in
+all.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,8 +19,8 @@ PAD_ID, END_ID, UNKNOWN_ID = 0, 1, 2
 def train_tokenizer(texts: Iterable[str], recipe: TokenizerRecipe) -> PreTrainedTokenizerFast:
     """Train a Unigram tokenizer with <pad> = 0, </s> = 1, <unk> = 2; encoding ends with </s>.
 
-    No normaliser: apart from characters never seen in training, decoding gives the text back as it was. Digits are
-    tokens of their own. Raises ``UserError`` when there is no text.
+    No normaliser: apart from characters never seen in training, decoding gives the text back as it was.
+    Digits are tokens of their own. Raises ``UserError`` when there is no text.
     """
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -64,7 +66,9 @@ def training_texts(folders: Iterable[Path]) -> Iterator[str]:
 
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
-    """Load a tokenizer folder (or a model's). Raises ``UserError`` when it is missing or its special ids differ."""
+    """Load a tokenizer folder (or a model's). Raises ``UserError`` when it is missing or its special ids
+    differ.
+    """
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"{file}: no such file; run the tokenizer stage first or name another folder")
@@ -75,7 +79,9 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
 
 
 def check_same_tokenizer(ours: str | Path, teachers: str | Path) -> None:
-    """Raise ``UserError`` when a draft and its teacher do not share one token map; names the first differing token."""
+    """Raise ``UserError`` when a draft and its teacher do not share one token map; names the first differing
+    token.
+    """
     ours, teachers = Path(ours) / "tokenizer.json", Path(teachers) / "tokenizer.json"
     if not teachers.is_file():
         raise UserError(f"{teachers}: no such file; the teacher must be a whole model folder")

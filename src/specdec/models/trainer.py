@@ -1,4 +1,6 @@
-"""transformers' Trainer with length-bucketed batches, a warm-up, stable, decay schedule, and exact resumption."""
+"""transformers' Trainer with length-bucketed batches, a warm-up, stable, decay schedule, and exact
+resumption.
+"""
 
 import json
 import shutil
