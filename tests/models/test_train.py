@@ -28,13 +28,29 @@ from specdec.models.tokenizer import train_tokenizer
 from specdec.models.train import train_model
 from specdec.models.trainer import find_checkpoint
 
-T5 = {"type": "t5", "d_model": 32, "d_kv": 16, "d_ff": 64, "num_heads": 2, "num_layers": 1, "num_decoder_layers": 2}
+T5 = {
+    "type": "t5",
+    "d_model": 32,
+    "d_kv": 16,
+    "d_ff": 64,
+    "num_heads": 2,
+    "num_layers": 1,
+    "num_decoder_layers": 2,
+}
 GPT2 = {"type": "gpt2", "n_embd": 32, "n_inner": 64, "n_head": 2, "n_layer": 2, "n_positions": 64}
 LLAMA = {
     "type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2,
     "num_hidden_layers": 2, "max_position_embeddings": 64,
 }  # fmt: skip
-PLAN = {"steps": 12, "warmup_steps": 2, "decay_steps": 4, "batch_target_tok": 128, "learning_rate": 3.0e-3, "eval_every": 6}
+PLAN = {
+    "steps": 12,
+    "warmup_steps": 2,
+    "decay_steps": 4,
+    "batch_target_tok": 128,
+    "learning_rate": 3.0e-3,
+    "eval_every": 6,
+}
+SAVE_OFTEN = "import specdec.models.trainer as t, specdec.cli as c; t.SAVE_EVERY_S = 0.0; c.main()"
 COLOURS = ["red", "green", "blue", "black", "white"]
 
 
@@ -140,8 +156,16 @@ def test_bad_inputs_leave_nothing_behind(world, tmp_path):
 
 def test_teacher_folder_is_whole(world):
     folder = world / "models" / "teacher"
-    expected = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}
-    assert expected | {"training.json", "loss.csv", "loss.png", "README.md"} == {p.name for p in folder.iterdir()}
+    expected = {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "generation_config.json",
+    }
+    assert expected | {"training.json", "loss.csv", "loss.png", "README.md"} == {
+        p.name for p in folder.iterdir()
+    }
     assert {t.dtype for t in load_file(folder / "model.safetensors").values()} == {torch.bfloat16}
     record = json.loads((folder / "training.json").read_text())
     curve = pd.read_csv(folder / "loss.csv")
@@ -154,9 +178,9 @@ def test_teacher_folder_is_whole(world):
 
 def command(world: Path, recipe: Path, out: Path) -> list[str]:
     return [
-        sys.executable, "-c", f"import specdec.models.trainer as t; t.SAVE_EVERY_S = 0.0; import specdec.cli as c; c.main()",
-        "train", "--recipe", str(recipe), "--data", str(world / "toy"), "--tokenizer", str(world /
-        "tokenizer"), "--out", str(out), "--threads", "1",
+        sys.executable, "-c", SAVE_OFTEN,
+        "train", "--recipe", str(recipe), "--data", str(world / "toy"), "--tokenizer", str(world / "tokenizer"),
+        "--out", str(out), "--threads", "1",
     ]  # fmt: skip
 
 
@@ -166,11 +190,15 @@ def test_killed_run_resumes_to_the_same_weights(world, tmp_path, capsys):
     file = recipe_file(tmp_path / "r.yaml", architecture={**T5, "dropout_rate": 0.1}, schedule=plan)
     undisturbed, killed = tmp_path / "a" / "m", tmp_path / "b" / "m"
     process = subprocess.Popen(
-        command(world, file, killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True
+        command(world, file, killed),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     deadline = time.monotonic() + 60
-    while not list(killed.parent.glob(".m.work/*/checkpoint-*/complete.json")) and time.monotonic() < deadline:
+    while (
+        not list(killed.parent.glob(".m.work/*/checkpoint-*/complete.json")) and time.monotonic() < deadline
+    ):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -205,7 +233,10 @@ def test_longer_run_starts_where_the_decay_began(tmp_path):
 def test_batches_cover_an_epoch_within_their_budget():
     rng = np.random.default_rng(0)
     tasks = [
-        [Example(np.zeros(rng.integers(1, 20), np.int32), np.zeros(rng.integers(1, 30), np.int32)) for _ in range(n)]
+        [
+            Example(np.zeros(rng.integers(1, 20), np.int32), np.zeros(rng.integers(1, 30), np.int32))
+            for _ in range(n)
+        ]
         for n in (50, 30)
     ]
     plan = Schedule(steps=200, warmup_steps=1, decay_steps=1, batch_target_tok=100, batch_source_tok=60)
@@ -235,16 +266,14 @@ def test_divergences_are_exact_with_the_whole_vocabulary():
     parts = divergences(logits, top.indices, top.values)
     torch.testing.assert_close(parts.tv, 1 - torch.minimum(p, q).sum(-1))
     torch.testing.assert_close(parts.kl, (p * (p / q).log()).sum(-1), atol=1e-4, rtol=1e-4)
-    few = divergences(logits, top.indices[:, :3], top.values[:, :3])
+    few = divergences(logits, top.indices[:, :3], top.values[:, :3])  # noqa: PD011
     assert (few.tv <= parts.tv + 1e-6).all()
     assert (few.kl <= parts.kl + 1e-4).all()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_batched_generation_keeps_the_models_own_distributions(world, temperature):
-    """The kept probabilities are those of a cold forward pass over the generated text, whatever else is in
-    the batch.
-    """
+    """Whatever else is in the batch, the kept probabilities are those of a cold pass over the text."""
     model = load_model(world / "models" / "teacher")
     prompts = [np.arange(3, 3 + n, dtype=np.int32) for n in (2, 5, 9, 4, 7)]
     out = generate(model, prompts, temperature=temperature, max_new_tokens=12, seed=5, top_k=4, batch_size=3)
@@ -260,10 +289,19 @@ def test_batched_generation_keeps_the_models_own_distributions(world, temperatur
 
 
 def test_distillation_raises_alpha(world, tmp_path):
-    plan = {**PLAN, "steps": 60, "decay_steps": 20, "learning_rate": 1.0e-2, "eval_every": 10, "batch_target_tok": 512}
+    plan = {
+        **PLAN,
+        "steps": 60,
+        "decay_steps": 20,
+        "learning_rate": 1.0e-2,
+        "eval_every": 10,
+        "batch_target_tok": 512,
+    }
     distillation = {"teacher_top_k": 16, "dev_prompts": 16, "init": "teacher", "data": 0.5}
     recipe = load_recipe(recipe_file(tmp_path / "d.yaml", schedule=plan, distillation=distillation))
-    train_model(recipe, [world / "toy"], world / "tokenizer", world / "models" / "teacher", tmp_path / "draft")
+    train_model(
+        recipe, [world / "toy"], world / "tokenizer", world / "models" / "teacher", tmp_path / "draft"
+    )
     curve = pd.read_csv(tmp_path / "draft" / "loss.csv").query("split == 'dev:toy'")
     assert curve["alpha_t1"].iloc[-1] > curve["alpha_t1"].iloc[0] + 0.1
     assert curve["alpha_t0"].iloc[-1] >= curve["alpha_t0"].iloc[0]
@@ -275,7 +313,8 @@ def test_decoder_only_models_train_and_distil(world, tmp_path, shape):
     data = write_task(tmp_path / "lm", kind="lm", task="lm")
     plain = load_recipe(recipe_file(tmp_path / "t.yaml", architecture=shape, tasks={"lm": 1}))
     train_model(plain, [data], world / "tokenizer", None, tmp_path / "target")
-    distilled = recipe_file(tmp_path / "d.yaml", architecture=shape, tasks={"lm": 1},
-    distillation={"max_prompts": 32}) train_model(load_recipe(distilled), [data], world / "tokenizer",
-    tmp_path / "target", tmp_path / "draft") record = json.loads((tmp_path / "draft" /
-    "training.json").read_text()) assert 0 < record["dev"]["dev:lm"]["alpha_t1"] <= 1
+    changes = {"architecture": shape, "tasks": {"lm": 1}, "distillation": {"max_prompts": 32}}
+    draft = load_recipe(recipe_file(tmp_path / "d.yaml", **changes))
+    train_model(draft, [data], world / "tokenizer", tmp_path / "target", tmp_path / "draft")
+    record = json.loads((tmp_path / "draft" / "training.json").read_text())
+    assert 0 < record["dev"]["dev:lm"]["alpha_t1"] <= 1

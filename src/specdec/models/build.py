@@ -1,6 +1,4 @@
-"""Fresh models from a recipe's shape, and trained ones for training-time use (dev loss, teacher, greedy
-BLEU).
-"""
+"""Fresh models from a recipe's shape, and trained ones as training needs them (teacher, dev loss, BLEU)."""
 
 from pathlib import Path
 
@@ -67,8 +65,7 @@ def load_model(folder: str | Path) -> PreTrainedModel:
 
 @torch.no_grad()
 def start_from_teacher(student: PreTrainedModel, teacher: PreTrainedModel) -> None:
-    """Set the student's token embeddings to the principal directions of the teacher's, at the student's own
-    scale.
+    """Start the student's token embeddings at the principal directions of the teacher's, at its own scale.
 
     [V, d_teacher] -> [V, d_student]; tokens that the teacher holds alike start alike.
     """

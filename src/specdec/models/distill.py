@@ -1,6 +1,4 @@
-"""Teacher text: what a draft is distilled on, generated once and kept on disk with the teacher's
-distributions.
-"""
+"""Teacher text: what a draft is distilled on, generated once and kept with the teacher's distributions."""
 
 import hashlib
 import json
@@ -164,9 +162,7 @@ class DevAlpha:
         )
 
     def measure(self, draft: PreTrainedModel) -> dict[str, float]:
-        """alpha_t1 = mean sum_x min(p, q); alpha_t0 = share of greedy tokens that are the draft's argmax;
-        loss: KL.
-        """
+        """alpha_t1: mean sum_x min(p, q); alpha_t0: share of greedy tokens that are q's argmax; loss: KL."""
         q = torch.cat([logits.log_softmax(-1) for logits, _ in _logits(draft, self.sampled)])
         log_p = self.p_sampled.clamp_min(1e-12).log()
         hits = torch.cat([logits.argmax(-1) == labels for logits, labels in _logits(draft, self.greedy)])

@@ -41,9 +41,7 @@ class Split:
 
 
 def data_folders(recipe: Recipe, folders: list[Path]) -> dict[str, Path]:
-    """Map the recipe's tasks to the data folders given. Raises ``UserError`` unless every task has its
-    folder.
-    """
+    """Map the recipe's tasks to data folders. Raises ``UserError`` unless every task has its folder."""
     found = {read_json(folder / "data.json")["task"]: folder for folder in folders}
     for task in recipe.tasks:
         if task not in found:
@@ -155,9 +153,7 @@ class Collator:
         return cls(kind, config.pad_token_id, config.eos_token_id)
 
     def __call__(self, examples: list[Example]) -> dict[str, torch.Tensor]:
-        """input_ids, labels, and with an encoder attention_mask and decoder_input_ids; labels: IGNORED where
-        none counts.
-        """
+        """Model inputs and labels (IGNORED where no token counts); top_ids, top_probs when distilling."""
         batch = self._seq2seq(examples) if self._kind == "seq2seq" else self._decoder_only(examples)
         if examples[0].top_ids is not None:
             # Row-major like labels[labels != IGNORED], so the loss needs no padding of its own.
@@ -179,8 +175,8 @@ class Collator:
     def _decoder_only(self, examples: list[Example]) -> dict[str, torch.Tensor]:
         tokens = _pad([[self._end, *e.source, *e.target[:-1]] for e in examples], self._pad)
         labels = _pad([[*[IGNORED] * len(e.source), *e.target] for e in examples], IGNORED)
-        # Padding stands on the right, where a causal model cannot look: no mask is needed, and attention is
-        faster. return {"input_ids": tokens, "labels": labels}
+        # Padding stands on the right, where a causal model cannot look: no mask is needed.
+        return {"input_ids": tokens, "labels": labels}
 
 
 def _pad(rows: list, value: int) -> torch.Tensor:

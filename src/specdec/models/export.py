@@ -110,13 +110,14 @@ def model_card(record: dict) -> str:
         f"| {split} | " + ", ".join(f"{key} {value:.4f}" for key, value in metrics.items()) + " |"
         for split, metrics in record["dev"].items()
     )
-    score = record.get("test_bleu")
+    score, recipe = record.get("test_bleu"), record["recipe"]
     lines = [
         "---", f"license: {LICENCE.lower()}", "library_name: transformers", "---", f"# {record['name']}", "",
-        f"{record['recipe']['comment'].strip()}".strip() or "A model of a specdec study.", "",
-        f"- {record['parameters']:,} parameters, `{record['recipe']['architecture']['type']}` shape, bf16 weights",
+        recipe["comment"].strip() or "A model of a specdec study.", "",
+        f"- {record['parameters']:,} parameters, `{recipe['architecture']['type']}` shape, bf16 weights",
         f"- {record['steps']:,} steps in {record['seconds'] / 60:.1f} minutes on {record['hardware']['cpu']}",
-        f"- tasks: {', '.join(record['data'])}; recipe, data hashes and versions: `training.json`; curve: `loss.csv`",
+        f"- tasks: {', '.join(record['data'])}; curve: `loss.csv`",
+        "- recipe, data hashes and versions: `training.json`",
     ]  # fmt: skip
     if score:
         lines.append(f"- test BLEU (greedy, {score['rows']} rows): {score['score']} ({score['signature']})")

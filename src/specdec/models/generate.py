@@ -2,7 +2,8 @@
 
 Timed decoding is batch 1 and lives in ``specdec.decoding``; this one is for throughput. transformers' own
 ``generate`` fails on encoder-decoders with more decoder than encoder layers, and does not hand out the
-distributions. Shapes: B sequences of a batch, S prompt length, V vocabulary, K kept entries a position.
+distributions.
+Shapes: B sequences of a batch, S prompt length, V vocabulary, K kept entries a position.
 """
 
 import inspect

@@ -24,9 +24,7 @@ def data_loss(logits: torch.Tensor, labels: torch.Tensor, label_smoothing: float
 
 @dataclass(frozen=True)
 class Divergences:
-    """Per position [N]: KL(p || q), the total variation 1 - beta, the cross entropy to the teacher's
-    argmax.
-    """
+    """Per position [N]: KL(p || q), total variation 1 - beta, cross entropy to the teacher's argmax."""
 
     kl: torch.Tensor
     tv: torch.Tensor
@@ -55,8 +53,6 @@ def distillation_loss(
     top_probs: torch.Tensor,
     plan: Distillation,
 ) -> torch.Tensor:
-    """The recipe's mixture of divergences, a token's mean. logits [B, T, V], labels [B, T] tell which
-    count.
-    """
+    """The recipe's mixture of divergences, a token's mean. logits [B, T, V], labels [B, T]."""
     parts = divergences(logits[labels != IGNORED], top_ids, top_probs)
     return plan.kl * parts.kl.mean() + plan.tv * parts.tv.mean() + plan.argmax * parts.argmax.mean()

@@ -1,6 +1,4 @@
-"""Training recipes: one YAML file a model or tokenizer, checked key by key before anything heavy is
-loaded.
-"""
+"""Training recipes: one YAML file a model or tokenizer, checked key by key before anything heavy loads."""
 
 import dataclasses
 import types

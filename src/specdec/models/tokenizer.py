@@ -1,6 +1,4 @@
-"""The study's tokenizer: one Unigram model shared by targets and drafts, so that token ids mean the same in
-all.
-"""
+"""The study's tokenizer: one Unigram model for targets and drafts, so that token ids mean the same in all."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -66,9 +64,7 @@ def training_texts(folders: Iterable[Path]) -> Iterator[str]:
 
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
-    """Load a tokenizer folder (or a model's). Raises ``UserError`` when it is missing or its special ids
-    differ.
-    """
+    """Load a tokenizer's or a model's folder. Raises ``UserError`` when it is missing or lacks special ids."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"{file}: no such file; run the tokenizer stage first or name another folder")
@@ -79,9 +75,7 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
 
 
 def check_same_tokenizer(ours: str | Path, teachers: str | Path) -> None:
-    """Raise ``UserError`` when a draft and its teacher do not share one token map; names the first differing
-    token.
-    """
+    """Raise ``UserError`` naming the first differing token, unless draft and teacher share one token map."""
     ours, teachers = Path(ours) / "tokenizer.json", Path(teachers) / "tokenizer.json"
     if not teachers.is_file():
         raise UserError(f"{teachers}: no such file; the teacher must be a whole model folder")

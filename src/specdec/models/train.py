@@ -38,9 +38,7 @@ class Inputs:
 
 
 def load_inputs(recipe: Recipe, data: list[Path], tokenizer: Path, teacher: Path | None) -> Inputs:
-    """Load and check; raises ``UserError`` on missing tasks, empty data, or a teacher with another
-    tokenizer.
-    """
+    """Load and check; raises ``UserError`` on missing tasks, empty data, or a teacher's other tokenizer."""
     if (recipe.distillation is None) != (teacher is None):
         need = (
             "has a distillation section: give --teacher"
@@ -70,9 +68,7 @@ def load_inputs(recipe: Recipe, data: list[Path], tokenizer: Path, teacher: Path
 
 
 def run_key(inputs: Inputs) -> str:
-    """Names a run: everything that its weights depend on, except how long it is and how often it is
-    measured.
-    """
+    """Names a run: all that its weights depend on, except how long it is and how often it is measured."""
     recipe = asdict(inputs.recipe)
     for key in ("steps", "decay_steps", "eval_every"):
         del recipe["schedule"][key]
@@ -83,8 +79,7 @@ def run_key(inputs: Inputs) -> str:
 
 
 def train_model(recipe: Recipe, data: list[Path], tokenizer: Path, teacher: Path | None, out: Path) -> None:
-    """Train, resuming what a killed run of the same inputs left in ``.<name>.work`` beside ``out``; write
-    ``out`` whole.
+    """Train and write ``out`` whole; resumes what a killed run of the same inputs left in ``.<name>.work``.
 
     Raises ``UserError`` on bad input before anything is written.
     """

@@ -1,6 +1,4 @@
-"""transformers' Trainer with length-bucketed batches, a warm-up, stable, decay schedule, and exact
-resumption.
-"""
+"""transformers' Trainer with bucketed batches, a warm-up, stable, decay schedule, and exact resumption."""
 
 import json
 import shutil
