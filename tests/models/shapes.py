@@ -25,9 +25,9 @@ def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
     )
 
 
-def t5(layers=(1, 2), gated=False, tied=True, width=len(WORDS)) -> T5ForConditionalGeneration:
+def t5(layers=(1, 2), gated=False, tied=True) -> T5ForConditionalGeneration:
     config = T5Config(
-        vocab_size=width,
+        vocab_size=len(WORDS),
         d_model=16,
         d_ff=24,
         d_kv=8,

@@ -75,10 +75,12 @@ def test_encoder_runs_once_a_prompt():
 
 @pytest.mark.parametrize("shape", BUILDERS)
 def test_a_prompt_or_text_longer_than_the_caches_is_refused(shape):
-    stepper = make_stepper(language_model(shape), 6)
-    with pytest.raises(UserError, match="do not fit into 6 positions"):
+    model = language_model(shape)
+    stepper = make_stepper(model, 6)
+    if model.encoder_decoder:
         stepper.prefill([3] * 7)
-        stepper.step([3] * 7)
+    with pytest.raises(UserError, match="7 tokens do not fit into 6 positions"):
+        stepper.step([3] * 7) if model.encoder_decoder else stepper.prefill([3] * 7)
 
 
 def test_more_positions_than_the_model_has_are_refused():

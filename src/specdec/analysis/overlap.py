@@ -28,8 +28,8 @@ def score_samples(
     samples: rows of ``sample_target`` with a column ``temperature``, at which the row is scored; filters: top-k and
     top-p of the study.
     Returns one row a (draft, temperature, sample): draft, draft_kind, temperature, id, sample, tokens, beta_sum,
-    betas, accepts; accepts[i] = min(1, q(x) / p(x)) of the token x that the target chose, the chance that the draft
-    carries on given that x comes. Where a copy draft finds no match its beta is 0. Raises ``UserError`` on an empty set.
+    betas, accepts; accepts[i] = min(1, q(x) / p(x)) of the token x that the target chose, the chance that the
+    round goes on given that x comes. Where a copy draft finds no match its beta is 0. Raises ``UserError`` on an empty set.
     """
     if samples.empty:
         raise UserError("no target samples to score; run the sample stage with more tokens")

@@ -64,7 +64,7 @@ def training_texts(folders: Iterable[Path]) -> Iterator[str]:
 
 
 def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
-    """Load a tokenizer's or a model's folder. Raises ``UserError`` when it is missing or lacks special ids."""
+    """Load a tokenizer or model folder. Raises ``UserError`` when it is missing or lacks special ids."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"{file}: no such file; run the tokenizer stage first or name another folder")
