@@ -21,9 +21,10 @@ rule tables:
 
 onsuccess:
     print(f"\nStudy {config['study']} is complete. Its tables, each as .csv, .md and .tex:")
-    for path in table_files(config["study"]):
-        if path.endswith(".md"):
-            print(f"  {path}")
+    folder = f"results/{config['study']}/tables"
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".md"):
+            print(f"  {folder}/{name}")
 
 
 onerror:
